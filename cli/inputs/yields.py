@@ -56,7 +56,7 @@ from pipistrelle.traces.resilience import parse_resilience
     "targets",
     multiple=True,
     metavar="PERCENTAGE",
-    help="Print how long jobs may wait in the queue for this yield (useful share of node time): 89%; repeatable.",
+    help="Print the longest queue wait that still allows this yield (useful share of node time): 89%; repeatable.",
 )
 @click.option("--exact", is_flag=True, help="Compute the exact expected yield, instead of a first-order approximation.")
 @click.option(

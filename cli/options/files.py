@@ -12,8 +12,8 @@ from pipistrelle.runs.description.spec import RunSpec
 _C = TypeVar("_C", bound=Callable[..., Any])
 
 _READING: Final = {
-    "sort": "Sort an SWF log by submit time; otherwise it must be sorted.",
-    "units": "With a PBS, Slurm or Maui log: what the size of a job counts.",
+    "sort": "Sort an SWF log by submit time (without this option, it must be sorted).",
+    "units": "With a PBS, Slurm or Maui log: unit in which job sizes are counted.",
     "timezone": "ZONE\tTime zone of the log, such as Europe/Prague.\tUTC",
     "columns": "NAMES\tColumn names of sacct output without a header line, such as 'JobID,Submit,Elapsed'.",
 }

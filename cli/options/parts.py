@@ -61,16 +61,14 @@ _TEXTS: Final = {
     ),
     "node_order": "Order in which nodes are tried for a job ('pipistrelle help placing').",
     "age_aware": "Try stable nodes (those that fail rarely) first.",
-    "dual_ended": (
-        "CONDITION\tPlace jobs at the end of the node order if they meet this condition: 'nodes<=16'; repeatable."
-    ),
+    "dual_ended": "CONDITION\tPlace jobs that meet CONDITION at the end of the node order: 'nodes<=16'; repeatable.",
     "base_order": "CONDITION\tIgnore --age-aware for jobs that meet CONDITION ('nodes<=16'); repeatable.",
     "reliability_target": "PROBABILITY\tRequired probability that a job ends without a node failure.",
     "formula": "TEXT\tWith --order pbs: formula that sorts the queue, highest value first ('pipistrelle help pbs').",
     "queue_priority": "QUEUE=NUMBER\tWith --order pbs: priority of a queue; repeatable.\t0",
     "fairshare_entity": "With --order pbs: kind of entity whose past usage counts for fair share.",
     "fairshare_shares": "ENTITY=SHARES\tWith --order pbs: fair share of one user, group or other entity; repeatable.",
-    "unknown_shares": "SHARES\tWith --order pbs: fair share of all entities without --fairshare-shares together.",
+    "unknown_shares": "SHARES\tWith --order pbs: total fair share of all entities not named in --fairshare-shares.",
     "fairshare_decay_time": "TIME\tWith --order pbs: interval between decays of past usage, such as 24h; 0: no decay.",
     "fairshare_decay_factor": "FACTOR\tWith --order pbs: multiply past usage by FACTOR at each decay.",
     "backfill_depth": "JOBS\tWith --backfill depth: number of jobs that get a reservation.",
@@ -88,7 +86,7 @@ _TEXTS: Final = {
         "MODE|NAME=MODE\tPreempt jobs by requeue, checkpoint or cancel, or never (off). "
         "With NAME=: only jobs of this QOS or queue; repeatable.\trequeue"
     ),
-    "preempt": "QOS=QOS[|QOS...]\tJobs of the QOS before '=' may preempt jobs of the QOS after it; repeatable.",
+    "preempt": "QOS=QOS[|QOS...]\tJobs of the first QOS may preempt jobs of the others; repeatable.",
     "priority_tier": (
         "NAME=NUMBER\tPreemption tier of the queue or QOS NAME: higher tiers preempt lower ones; repeatable."
     ),
@@ -98,18 +96,16 @@ _TEXTS: Final = {
     "preempt_exempt_time": "TIME\tTime after its start during which a job cannot be preempted.\tnone",
     "preempt_youngest_first": "Preempt the most recently started jobs first, instead of the largest jobs.",
     "config": (
-        "FILE|DIR\tConfiguration: maui.cfg for maui; slurm.conf, or its folder, for slurm and slurmctld."
+        "FILE|DIR\tConfiguration of the scheduler: maui.cfg; or slurm.conf or its folder (slurm, slurmctld)."
         "\tfor maui: its built-in values"
     ),
     "strict_config": "Reject unknown or unsupported settings in --config; if off, only warn.",
-    "accounting": "FILE\tAccounts and QOS for slurm and slurmctld, as sacctmgr output or commands; repeatable.",
+    "accounting": "FILE\tAccounts and QOS for slurm and slurmctld: sacctmgr output or commands; repeatable.",
     "reservations": (
         "FILE[,zero=DATE]\tWith slurm: file of 'scontrol create reservation' commands "
         "(zero: the date of simulated time 0); repeatable."
     ),
-    "slurm": (
-        "KEY=VALUE\tWith slurm: override a setting of its files, such as bf_window=7200 (in slurm.conf); repeatable."
-    ),
+    "slurm": "KEY=VALUE\tWith slurm: override a setting in Slurm's files, such as bf_window=7200; repeatable.",
     "slurm_prefix": "DIR\tWith slurmctld: folder in which Slurm is installed.\tthe programs in the PATH",
     "poll": "TIME\tLet the scheduler decide only at multiples of TIME, such as 5s.\tat every event",
 }

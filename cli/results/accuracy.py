@@ -60,8 +60,9 @@ def command(
 ) -> None:
     """Compare the simulated waits of a run with the waits in the log.
 
-    RUN is the output folder of a run; LOG is the log that was simulated. The report shows the errors of the waits
-    (simulated wait - real wait), both distributions of waits, and real and simulated utilisation and queue length.
+    RUN is the output folder of a run; LOG is the log that was simulated. The error of a wait is the simulated wait
+    minus the real wait. The report shows these errors, the distributions of simulated and real waits, and simulated
+    and real utilisation and queue length.
 
     \b
     pipistrelle explain accuracy pipistrelle-out/KTH-easy-1 KTH-SP2-1996-2.1-cln.swf.gz

@@ -36,7 +36,7 @@ _JOB_COLUMNS: Final = "job_id,submission_time,size"
 )
 @all_json_option
 @click.option(
-    "--jobs", type=FILE, metavar="FILE.csv", help="Also write a CSV file: the wait and end of each job in every run."
+    "--jobs", type=FILE, metavar="FILE.csv", help="Also write a CSV file: the wait and end of each job in each run."
 )
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 even if the runs differ.")
 def command(runs: tuple[Path, ...], by: tuple[str, ...], as_json: bool, jobs: Path | None, exit_zero: bool) -> int:

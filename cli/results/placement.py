@@ -145,7 +145,7 @@ def order_command(
     "--lives",
     metavar="FILE",
     type=FilledPath(),
-    help="Also compute the failure rates from a file of Titan's GPU log (TitanGPULife).",
+    help="Also compute failure rates from Titan's GPU log (TitanGPULife).",
 )
 @click.option(
     "--begin",

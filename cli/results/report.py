@@ -24,7 +24,7 @@ _MOST_MOMENTS: Final = 1000
     "--estimates",
     type=click.IntRange(1, _MOST_MOMENTS),
     metavar="N",
-    help="Simulate again to show expected starts of queued jobs at N moments.",
+    help="Show expected starts of jobs queued at each of N moments (simulates again).",
 )
 @click.option("--trust", is_flag=True, help="If RUN used a custom Python scheduler, allow its code to run.")
 def command(runs: tuple[Path, ...], page: Path, repeat: bool, estimates: int | None, trust: bool) -> None:

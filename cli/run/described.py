@@ -62,19 +62,17 @@ def spec_file(*kinds: str) -> Callable[[_C], _C]:
 
 
 _CHANGES: Final = (
-    "STEP\tChange the jobs before the run: 'scale --load 0.9' or another step "
+    "STEP\tChange the jobs before the run by a workload command: 'scale --load 0.9' "
     "('pipistrelle help workload'); repeatable."
 )
 transform_option: Final = added(options_of(RunSpec, {"transform": _CHANGES}, {"transform": _steps}))
 _UNTIL: Final = {
     "from_": "TIME\tSkip the part of the log before TIME: '30d' after its start, or a date.\tskip nothing",
     "warm": "With --from TIME: begin with the jobs that were running or queued at TIME.",
-    "until": "TIME\tStop at this simulated time or date, even before all jobs end.",
+    "until": "TIME\tStop at this simulated time or date, even with unfinished jobs.",
 }
 _POOLS: Final = {
-    "partition_pools": (
-        "PARTITION=POOL\tRun jobs of PARTITION only on nodes of POOL ('2=gpu|old': of either pool); repeatable."
-    ),
+    "partition_pools": ("PARTITION=POOL\tRun jobs of PARTITION only on nodes of these pools: '2=gpu|old'; repeatable."),
     "cancellations": "Jobs that were cancelled while queued: submit and cancel them (keep), or leave them out (drop).",
     "ignore_constraints": "Ignore which nodes jobs request: every job can run on any node.",
 }
@@ -83,7 +81,9 @@ _STRICT: Final = {
 }
 _MACHINE: Final = {
     "scale_platform": "FACTOR\tMultiply the number of nodes of each pool (group of equal nodes): 120% adds a fifth.",
-    "node_table": "FILE[,at=DATE]\tTable of nodes (class, age, MTTF): CSV, TOML, Titan's log. DATE: date of time 0.",
+    "node_table": (
+        "FILE[,at=DATE]\tTable of nodes (class, age, MTTF): CSV, TOML or Titan's log. DATE is that of simulated time 0."
+    ),
 }
 _DISPERSION: Final = {
     "dispersion": (
@@ -116,7 +116,7 @@ _FAILURES: Final = {
     "resilience": "After a failure, continue the job on fewer nodes: any number (moldable), or a rectangle (grid).",
     "requeue": "Requeue jobs that lost a node: at their original position, at the back, or never.",
     "max_attempts": "Maximum number of starts per job, including the first.",
-    "expected_attempts": "Stop if failures would make some job need more than NUMBER starts on average; 0: never.",
+    "expected_attempts": "Stop if failures would make any job need more than NUMBER starts on average; 0: no limit.",
     "restart_walltime": "Walltime of a restarted job: as requested (full), or minus the saved work (rest).",
     "checkpoint_walltime": (
         "Time spent on checkpoints: part of the requested walltime (asked), or added to it (extended)."

@@ -84,12 +84,12 @@ def command(
 ) -> None:
     """Continue an interrupted run from its last snapshot.
 
-    A snapshot is the saved state of a run; 'pipistrelle run --snapshot-every TIME' saves some. FOLDER is the output
-    folder of the run, or one of the snapshots in it. The inputs must not have changed. The outputs are the same as
-    without the interruption. If the scheduler ran in another terminal, start it again. For a run of the command
-    pipistrelle-batsim, FOLDER is the PREFIX of its option --export.
+    A snapshot is the saved state of a run; 'pipistrelle run --snapshot-every TIME' saves snapshots. FOLDER is
+    the output folder of the run, or one of the snapshots in it. The inputs must not have changed. The outputs are the
+    same as without the interruption. If the scheduler ran in another terminal, start it again. For a run of the
+    command pipistrelle-batsim, FOLDER is the PREFIX of its option --export.
 
-    To continue with another scheduler, give --scheduler or options for its parts, and a new folder with --out.
+    To continue with another scheduler, give --scheduler, or options such as --order, and a new folder with --out.
     With --serve, the run waits until a scheduler connects.
 
     \b

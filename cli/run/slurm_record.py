@@ -56,7 +56,7 @@ from pipistrelle.protocol.base.log import logger
         default="30d",
         show_default=True,
         metavar="TIME",
-        help="Stop at this time after the last submission.",
+        help="Stop this long after the last submission.",
     ),
 )
 @in_section(

@@ -63,7 +63,7 @@ class AlreadyThere(PipistrelleError):
 def command(name: str, language: str, output: Path | None) -> None:
     """Write a small working scheduler, and show how to run it.
 
-    The scheduler starts jobs first come, first served, also on nodes that jobs share. It uses Pipistrelle's own
+    The scheduler starts jobs first come, first served. It supports nodes that jobs share, and uses Pipistrelle's own
     protocol. NAME is the file's name without the suffix.
 
     \b

@@ -61,7 +61,7 @@ _BLOCKS: Final = ("replicas", "cells")
     "--test",
     type=Choice(list(_TESTS)),
     default="t",
-    help="Significance test of each two compared settings (t and wilcoxon: with Holm's correction).",
+    help="Significance test for each pair of values (t and wilcoxon: with Holm's correction).",
 )
 @click.option(
     "--blocks",

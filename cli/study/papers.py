@@ -53,7 +53,7 @@ _COLUMNS: Final = ("paper", "entry", "outcome", "agree", "what it shows")
     metavar="DIR",
     envvar="PIPISTRELLE_TRACES",
     show_envvar=True,
-    help="Folder with real logs; tables and figures without their log are skipped.",
+    help="Folder with real logs; skip tables and figures whose log is missing.",
 )
 @jobs_option
 @click.option("--list", "as_list", is_flag=True, help="List the tables and figures; compute nothing.")

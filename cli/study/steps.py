@@ -52,7 +52,7 @@ _MEASURES: Final = ("mean", "median", "deviation", "mean_absolute")
     "--warm-up", default="7d", metavar="TIME", help="Time before each week that is also simulated, but not reported."
 )
 @all_json_option
-@csv_option("Also write a CSV file: how far waits are from those without steps, one line per simulation.")
+@csv_option("Also write a CSV file: how far waits are from the log and from a run without steps.")
 @click.option("-q", "--quiet", is_flag=True, help="Do not show progress.")
 @click.pass_context
 def command(
@@ -69,9 +69,9 @@ def command(
 ) -> None:
     """Measure the error of a scheduler that decides only at multiples of a time step.
 
-    Each chosen week is simulated, with a warm-up before it: once with decisions at every event, and once for each time
-    step. The report compares the waits of the week's jobs with their waits in the log, and with their waits under
-    decisions at every event.
+    Each chosen week is simulated once with decisions at every event, and once for each time step. Every simulation
+    begins with a warm-up before the week. The report compares the waits of the week's jobs with their waits in the log,
+    and with their waits under decisions at every event.
 
     \b
     pipistrelle study steps -w KTH-SP2-1996-2.1-cln.swf.gz --week 6 --week 7 --week 29

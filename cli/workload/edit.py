@@ -53,8 +53,8 @@ scale_step = StepCommand(
         "runtimes": "FACTOR\tMultiply the run times.",
         "walltime": "LIMIT\tSet walltimes: 12h, x2 (double), 101% (of run time), 100:3000 (random seconds) or none.",
         "memory": (
-            "FACTOR\tMultiply each job's memory request. In an SWF log: field 10 (requested); "
-            "if the log lacks it, field 7 (used)."
+            "FACTOR\tMultiply each job's memory request. In an SWF log: field 10 (requested), "
+            "or field 7 (used) if field 10 is missing."
         ),
         "arrivals": "FACTOR\tMultiply submit times: with 50%, jobs arrive twice as fast.",
         "load": "Scale submit times to this offered load: node time requested / available, such as 0.9.",
@@ -70,7 +70,9 @@ merge_step = StepCommand(
     Each IN is a bundled name or a file. Jobs are renumbered if ids occur twice.
     """,
     {
-        "align": ("What coincides: dates, times 0 of the logs (zero) or first jobs; auto: dates if known, else zero."),
+        "align": (
+            "Align logs by date, by their own time 0 (zero) or by their first job; auto: date if known, else zero."
+        ),
         "apart": "Rename users, groups and queues, so that no two workloads share one.",
     },
 )
@@ -100,7 +102,7 @@ copy_step = StepCommand(
         "times": "Number of copies of each job, including the original.",
         "every": "TIME\tTime from one copy to the next: 7d repeats a week-long log every week.",
         "shift": "TIME|MIN:MAX\tDelay copies by TIME, or by a random time from MIN to MAX; negative: earlier.",
-        "draw": "With --shift MIN:MAX: draw a delay for each copied job, one for each copy of the log, or one for all.",
+        "draw": "With --shift MIN:MAX: draw one delay for each copied job, for each copy of the log, or once for all.",
         "submission_time": (
             "GAPS\tIn each copy of the log, draw new times between submissions: 100:fixed (100 s), "
             "200:exp (exponential, mean 200 s) or 0:200:unif (uniform)."

@@ -54,7 +54,7 @@ class Conservative:
     in the order of the queue, while all others keep their reservations. A job's old reservation is released first, so
     its new start is never later (Mu'alem and Feitelson, 2001). docs/reference/scheduling.md has the full rule. If jobs
     get the lowest units and there is no maintenance, only jobs whose reservations can change are planned again. For
-    long queues the loops are compiled if numba is installed. All variants make the same decisions.
+    long queues the loops are compiled if numba is installed. Neither changes a decision.
     """
 
     def __init__(self) -> None:

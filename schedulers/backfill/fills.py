@@ -158,7 +158,7 @@ class Candidates:
         return first
 
     def in_order(self, most: int) -> Rows:
-        """Return the ``most`` selected jobs of highest priority, in the order of priority.
+        """Return at most ``most`` selected jobs, highest priority first.
 
         A job is given by its row in the queue. Ties go to the job submitted first.
         """

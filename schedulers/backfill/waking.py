@@ -25,7 +25,7 @@ def until_reserved(units: int, beyond: int, shadow: float) -> WakeWhen:
     """Return when to call a rule with a reservation: once it might start a job.
 
     This is once ``units`` units are free, or once a job is submitted that fits and does not delay the reservation at
-    ``shadow`` (s). A submitted job that would run past that time must leave ``beyond`` of the free units unused.
+    ``shadow`` (s). A submitted job that would run past that time must leave at least ``beyond`` free units.
     """
     fits = (WakeAtSubmission(spare=0, ends_by=shadow), WakeAtSubmission(spare=beyond))
     return WakeWhen(fits, (WakeAtEnd(units),))
@@ -34,8 +34,8 @@ def until_reserved(units: int, beyond: int, shadow: float) -> WakeWhen:
 def once_one_fits(view: View) -> WakeWhen | None:
     """Return when to call a rule whose decisions depend on the present state alone.
 
-    Such a rule does nothing while each waiting job needs more units than are free. If some job needs no more units than
-    that, return None: the rule is called at every event.
+    Such a rule does nothing while each waiting job needs more units than are free. If one needs no
+    more than the free units, return None: the rule is called at every event.
     """
     least = view.waiting.smallest
     if not view.waiting:

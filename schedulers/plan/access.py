@@ -24,7 +24,7 @@ class Restriction(NamedTuple):
         closure: the period and the units.
         open_to: access numbers of the jobs that may use the units. Jobs that the same reservations admit share an
             access number.
-        counts: whether this counts as a reservation of the units; the closure for a class's pools does not.
+        counts: whether this counts as a reservation of the units. Windows that admit some jobs do not count.
     """
 
     closure: Closure
@@ -83,8 +83,8 @@ class Accesses(Kept):
         """Return all closures of units that are in force at ``now`` (s) or later.
 
         Args:
-            reservations: reservations besides the windows, each with its position in ``let_in``.
-            count: length of ``let_in``.
+            reservations: reservations besides the windows, each with its position in the ``let_in`` of `number`.
+            count: length of that ``let_in``.
         """
         found = [Restriction(closure, self._let_in_by(at)) for at, closure in reservations]
         admitting = count

@@ -43,7 +43,7 @@ class OpenUnits:
         self._open: dict[NodeSet, NodeSet] = {}
 
     def to(self, job: SchedulerJob) -> NodeSet:
-        """Return the free units that a job may use now: no window closes them to it.
+        """Return the free units that no window closes to a job.
 
         Return the empty set if the job needs more units than are free.
         """

@@ -52,15 +52,15 @@ class Book(NamedTuple):
     """The plan as arrays with spare columns.
 
     A run of units is a range of consecutive unit numbers. A gap is a run of units that are all free for some time.
-    `BEGIN`, `END` and the other names in capitals are the numbers of lines, or of entries of ``counts``.
+    Names in capitals, such as `BEGIN`, are numbers of rows of an array, or of entries of ``counts``.
 
     Attributes:
-        times: times in s, ascending, from now to inf; earlier begins count as now.
+        times: times in s, ascending, from now to inf; begins in the past are stored as now.
         gaps: one column per gap. The units from `LOW` to `HIGH` are all free from `BEGIN` to `END`, but not just before
-            or after; both are indices into ``times``. `FRESH` is 1 if some of these units were freed and `mark` has not
-            used this yet. An unused column has `BEGIN` at least `NEVER` and `END` 0. The line `HOLES` begins with a
-            list of the unused columns, of length `EMPTY`.
-        jobs: one column per waiting job. Six lines describe its reservation: `BEGIN` (-1: none), `END`, `LOW`, `HIGH`,
+            or after. `BEGIN` and `END` are indices into ``times``. `FRESH` is 1 if some of
+            these units were freed and `mark` has not used this yet. An unused column has `BEGIN` at least `NEVER` and
+            `END` 0. The row `HOLES` begins with a list of the unused columns, of length `EMPTY`.
+        jobs: one column per waiting job. Six rows describe its reservation: `BEGIN` (-1: none), `END`, `LOW`, `HIGH`,
             `RUNS` (first column of its runs of units) and `COUNT` (number of runs). `SIZE` is the number of units that
             the job needs (0: no job). `MARKED` is 1 if the job must be planned again. `EARLY` is an upper bound of how
             many of its units are free just before its start.

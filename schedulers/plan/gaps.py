@@ -102,7 +102,7 @@ def bordering(book: Book, line: int, time: int, first: int, last: int) -> Ints:
 
     Args:
         line: `BEGIN` or `END`.
-        first, last: return only gaps near the runs of units in columns ``first`` to ``last`` - 1 of ``book.runs``.
+        first, last: ignore gaps below or above all runs of units in columns ``first`` to ``last`` - 1 of ``book.runs``.
     """
     gaps, runs = book.gaps[:, : book.counts[GAPS]], book.runs
     found = (gaps[line] == time).nonzero()[0]
@@ -126,10 +126,10 @@ def bordering_loop(book: Book, line: int, time: int, first: int, last: int) -> I
 
 
 def most_free(book: Book, length: float, first: int, before: int) -> Ints:
-    """Return the most units that are free for ``length`` s, by latest start allowed.
+    """Return how many units are free for ``length`` s, for each latest start allowed.
 
-    The result has shape (before + 1,). Entry k is for a start at any time from ``first`` to k - 1; it is 0 if k <=
-    first. Times are indices into ``book.times``.
+    The result has shape (before + 1,). Entry k is the largest number for starts from ``first`` to k - 1; it is 0 if
+    k <= first. Times are indices into ``book.times``.
     """
     gaps = book.gaps[:, : book.counts[GAPS]]
     # A gap that ends at a time can hold jobs that begin before the index noted here.
@@ -285,9 +285,9 @@ def doubtful_loop(book: Book, count: int) -> Ints:
 
 
 def longer_ones(book: Book, unsure: Ints, first: int, last: int) -> Ints:
-    """Mark or return those of the ``unsure`` jobs that might start sooner.
+    """Mark or return each of the ``unsure`` jobs that might start sooner.
 
-    A job might if enough units are free for the shortest duration of all these jobs. Jobs of this duration are marked.
+    It might if enough units are free for the shortest duration of all these jobs. Jobs of this duration are marked.
     Longer ones are returned, because they need another test. Only starts from ``first`` to ``last`` - 1 count.
     """
     jobs, none = book.jobs, book.counts[TIMES] - 1
@@ -502,8 +502,8 @@ def cut_out(book: Book, line: int, time: int, first: int, last: int, into: int) 
     The runs are in columns ``first`` to ``last`` - 1. ``line`` is `BEGIN` or `END`.
 
     Returns:
-        The number of removed parts. Rows ``into`` to ``into`` + 2 of ``book.scratch`` describe each part: its time
-        other than ``time``, its lowest unit and its highest unit.
+        The number of removed parts. Rows ``into`` to ``into`` + 2 of ``book.scratch`` describe each part: its other
+        time (the end if ``line`` is `BEGIN`), its lowest unit and its highest unit.
     """
     gaps, runs, scratch = book.gaps, book.runs, book.scratch
     parts = 0
@@ -565,7 +565,7 @@ def give_back(book: Book, begin: int, end: int, first: int, last: int) -> None:
 
 
 def mark(book: Book, begin: int, end: int) -> None:
-    """Mark jobs to be planned again: those that might move because units were freed.
+    """Mark the jobs to plan again because units were freed to which they might move.
 
     The units were freed from ``begin`` to ``end``, both indices into ``book.times``.
     """

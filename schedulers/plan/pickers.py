@@ -19,9 +19,9 @@ Picker = Callable[[SchedulerJob, Sequence[FreeStep], int], int]
 
 
 def by_number(job: SchedulerJob, steps: Sequence[FreeStep], last: int) -> int:
-    """Return a bit mask of the lowest units that are free until the job's end.
+    """Return the lowest units that are free until the job's end, as a bit mask.
 
-    The number of units is what the job needs. ``steps[0]`` has the units that are free until then; ``last`` is unused.
+    There are as many as the job needs. ``steps[0]`` has the units that are free until then; ``last`` is unused.
     """
     return lowest(steps[0].units, job.size)
 
@@ -32,7 +32,7 @@ def placed_by(placement: Placement, machine: Machine) -> Picker:
 
 
 def with_nodes(picker: Picker, machine: Machine) -> Picker:
-    """Return a picker that gives jobs with units per node the lowest nodes.
+    """Return a picker that gives the lowest nodes to jobs that request units per node.
 
     Other jobs get what ``picker`` picks.
     """

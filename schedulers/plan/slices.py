@@ -64,9 +64,9 @@ class TimeSlices:
     separate. This changes no result: a job that does not fit from the start of a slice fits from no later time within
     it. Taking units that are already taken, or freeing free units, has no effect.
 
-    For each slice, the number of its free units is kept, and the units that differ from the slice before it. So most
-    changes write the masks of two slices only, and a search for units that stay free compares only the few slices at
-    whose start units are taken.
+    Each slice stores the number of its free units, and the units that differ from the slice before it. So most changes
+    write the masks of two slices only. A search for units that stay free compares only the few slices that start when
+    units are taken.
 
     Args:
         now: start of the first slice.
