@@ -445,17 +445,17 @@ def test_users_of_a_reservation_run_in_it() -> None:
 
 
 def test_expected_starts_around_reservations() -> None:
-    """A job that requires a reserved node starts after the reservation, a job of the reservation not after it."""
+    """A job of a reservation has no nodes after its end; a job that requires a reserved node starts behind it."""
     own = ReservationSettings(name="r", start=100.0, end=2000.0, nodes=("n02",), users=("ann",))
     queue = Queue(cluster(2, reservations=(own,)))
-    queue.add(nodes=1, reservation="r", time_limit=2400.0)
-    assert started(queue, 120) == ["1"]
-    queue.add(121, nodes=1, reservation="r")
-    assert backfill_pass(queue.controller, 150).outcomes[0].kind == ""
+    job = queue.add(nodes=1, reservation="r")
+    for when, nodes in ((150, ["n02"]), (2000, ["n02"]), (2001, [])):
+        found, _, start = queue.controller.reservations.open_nodes(job, when, 600)
+        assert (queue.controller.machine.names_of(found), start) == (nodes, when)
 
-    queue = Queue(cluster(2, reservations=(own,)))
     queue.add(nodes=1, required=("n02",), user="bob")
-    assert backfill_pass(queue.controller, 50).outcomes[0].start == 2001
+    outcomes = backfill_pass(queue.controller, 50).outcomes
+    assert [(one.job.ids, one.start) for one in outcomes] == [(["2"], 2001)]
 
 
 def test_licences_are_counted() -> None:
