@@ -56,9 +56,9 @@ class RecordedPolicy(Kept):
 
     The job gets its recorded nodes if possible. If the log has no start, or the machine is too small for all jobs that
     ran then, the server gives the job another start: the first time at which it fits beside the log's other jobs. If
-    failed nodes or class limits keep the job from starting on time, it starts as soon as enough units are left after
-    all jobs due at that instant have started. A job that runs again after a failure starts by the same rule. If its
-    recorded nodes are busy or too few, the placement picks others.
+    failed nodes or class limits delay the job, it starts as soon as enough units are left once all jobs due at that
+    instant have started. A job that runs again after a failure starts by the same rule. If its recorded nodes are busy
+    or too few, the placement picks others.
 
     Args:
         placement: picks units for jobs that cannot have their recorded nodes; None: the lowest units.

@@ -163,7 +163,7 @@ class SharedView:
         return self._held[job.id][0]
 
     def held_by(self, job: SchedulerJob) -> tuple[Amounts, Amounts]:
-        """Return a running job's nodes and the amounts it holds there, as `rows` does."""
+        """Return a running job's nodes, and the amounts that it holds on each; see `rows`."""
         _, nodes, taken = self._held[job.id]
         return nodes, taken
 

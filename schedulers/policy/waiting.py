@@ -160,7 +160,7 @@ class QueueLimits(Protocol):
         """Yield the jobs kept out of the queue, in the order of storage."""
 
     def windows(self) -> list[Window]:
-        """Return a window for each class with its own pools, to keep its jobs there.
+        """Return a window for each class with its own pools: its jobs stay in the pools.
 
         The window covers all units outside these pools, and excludes only the jobs of this class.
         """

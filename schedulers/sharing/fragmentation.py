@@ -39,8 +39,8 @@ class TypicalRequests:
     The typical requests are the most frequent shapes (cores, GPUs, share, models) that together make up at least 95 %
     of the requests. Shapes that are equally frequent are ordered by cores, share and number of GPUs, the largest first.
     A shape without GPUs can use no GPU capacity. A shape with GPUs can use the GPUs with enough free capacity, if the
-    node has enough such GPUs of a model that it accepts, and enough free cores. The fragment of a node is the free
-    capacity that a typical request cannot use, in thousandths of a GPU, averaged over the typical requests.
+    node has enough such GPUs of a model that the shape accepts, and enough free cores. The fragment of a node is the
+    free capacity that a typical request cannot use, in thousandths of a GPU, averaged over the typical requests.
 
     Args:
         nodes: what the nodes have.

@@ -34,7 +34,7 @@ def lowest(free: Ints, request: OneNodeRequest) -> Gpus:
 
 
 def any_of(free: Ints, request: OneNodeRequest, rng: np.random.Generator) -> Gpus:
-    """Return random GPUs of a node among those with enough free capacity.
+    """Choose GPUs at random among a node's GPUs with enough free capacity.
 
     As many GPUs are returned as the request needs.
     """

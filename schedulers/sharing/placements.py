@@ -190,8 +190,8 @@ class GpuPacking(SharedPlacement):
     """The placement ``gpu-packing``, which prefers GPUs that are already in use.
 
     Next come idle GPUs of nodes in use, and last nodes whose GPUs are all idle. If the chosen GPUs of a node are all in
-    use, it scores 100 minus a tenth of the sum of their free percentages, but at least 50. If k of them are idle, a
-    node in use scores 50 - k, but at least 33. A node whose n GPUs are all idle scores the larger of 33 - n and n. If
+    use, the node scores 100 minus a tenth of the sum of their free percentages, but at least 50. If k of them are idle,
+    a node in use scores 50 - k, but at least 33. A node whose n GPUs are all idle scores the larger of 33 - n and n. If
     the request has no GPUs, all nodes score the same.
     """
 
@@ -217,9 +217,9 @@ class GpuClustering(SharedPlacement):
     """The placement ``gpu-clustering``: nodes with requests for equally many GPUs.
 
     A node scores 75 if all its running requests are for the same number of GPUs as the new one, 50 if some are, 25 if
-    it is idle, and 0 otherwise. Each node also scores floor(25 x (GPUs of the largest node - the node's free GPUs) /
-    GPUs of the largest node). All requests for a share of a GPU count as requests for the same number, which differs
-    from 1. If the request has no GPUs, all nodes score the same.
+    it is idle, and 0 otherwise. To this is added floor(25 x (GPUs of the largest node - the node's free GPUs) / GPUs of
+    the largest node). All requests for a share of a GPU count as requests for the same number, which differs from 1. If
+    the request has no GPUs, all nodes score the same.
     """
 
     purpose = "nodes that hold requests for the same number of GPUs"

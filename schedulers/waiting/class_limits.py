@@ -221,7 +221,7 @@ class ClassLimits(Kept):
         return None if queue is None else self._classes.get(queue)
 
     def windows(self) -> list[Window]:
-        """Return a window for each class with its own pools, to keep its jobs there.
+        """Return a window for each class with its own pools: its jobs stay in the pools.
 
         The window is permanent, covers all units outside these pools, and excludes only the jobs of this class.
         """

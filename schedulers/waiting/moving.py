@@ -27,7 +27,7 @@ class MovingQueue(WaitingQueue):
     Each job has a row of a table. Rows are in the order in which the jobs joined, usually the order of submission. When
     a job leaves, its row stays empty; empty rows are removed when they outnumber the jobs. After each `rerank`, the
     first read of the queue computes the ranks. The first job is the one with the lowest rank, and a backfilling pass
-    takes the one with the lowest rank among the jobs that fit. The jobs are only sorted to iterate over them.
+    takes the one with the lowest rank among the jobs that fit. The jobs are sorted only to iterate over them.
     """
 
     _shallow: ClassVar[int] = 0

@@ -59,7 +59,7 @@ class Breakdown(NamedTuple):
 class Lines(NamedTuple):
     """Attributes of some queued jobs as arrays, with one row per job.
 
-    The attributes are those of `MauiQueue`. A job's row here is not its row there.
+    The attributes are those of `MauiQueue`, but a job's row has another number in these arrays.
     """
 
     size: Ints

@@ -21,7 +21,7 @@ from pipistrelle.schedulers.sharing.plan.slices import NodePlace
 class ConservativeOnNodes:
     """Conservative backfilling on nodes that jobs share.
 
-    Every waiting job has a reservation. A new job gets a reservation on fixed nodes that delays no earlier reservation.
+    Every waiting job has a reservation. A new job gets a reservation on fixed nodes, and delays no earlier reservation.
     When a job ends, the waiting jobs are planned again, one by one in the order of the queue. Meanwhile all other jobs
     keep their reservations. A job changes its reservation only if it can start earlier, or at the same time on
     preferred nodes. Jobs that cannot gain from the freed resources are skipped.

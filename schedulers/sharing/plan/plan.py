@@ -115,7 +115,7 @@ class NodeSearch:
     def earliest(
         self, job: SchedulerJob, need: Need, among: Ints, periods: Sequence[Period] = (), before: float = inf
     ) -> NodeFit | None:
-        """Return the earliest time at which a job fits, and its tasks and GPUs per node.
+        """Return when (s) a job first fits, and with which tasks and GPUs per node.
 
         Return None if there is no such time.
 
@@ -325,7 +325,7 @@ class NodePlan(NodeSearch):
         self.forget_need(job)
 
     def fit(self, job: SchedulerJob, before: float = inf, among: Ints | None = None) -> NodeFit | None:
-        """Return the earliest time at which a job fits, and its tasks and GPUs per node.
+        """Return when (s) a job first fits, and with which tasks and GPUs per node.
 
         Return None if there is no such time.
 
