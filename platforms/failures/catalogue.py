@@ -25,7 +25,7 @@ describe: Final = _MODELS.describe
 def specs() -> dict[str, Callable[[], FailureSpec]]:
     """Return {name of a failure model: function that returns its spec}.
 
-    This is the argument ``library`` of `parse_failures`.
+    Pass the result to `parse_failures` as the argument ``library``.
     """
 
     def opener(name: str) -> Callable[[], FailureSpec]:

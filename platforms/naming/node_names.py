@@ -146,7 +146,8 @@ class NodeNames(Struct, frozen=True):
 def names_in_order(pools: Iterable[tuple[str, str, int]], places: Sequence[str]) -> tuple[str, ...]:
     """Return each node's name.
 
-    It is from the pattern of the node's pool, or the node's position in the topology, or its number.
+    It comes from the pattern of the node's pool. Without a pattern, it is the name of the node's position in the
+    topology, or else the node's number.
 
     Args:
         pools: (name, pattern or "", number of nodes) of each pool.

@@ -1,6 +1,6 @@
 """Make a platform from a slurm.conf.
 
-It has pools of equal nodes, and its partitions become job classes.
+Groups of equal nodes become pools, and partitions become job classes.
 """
 
 import re

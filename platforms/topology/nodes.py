@@ -88,7 +88,8 @@ class NodeTable:
     def names(self) -> tuple[str, ...]:
         """Each node's name.
 
-        It is from the pattern of the node's pool, its position in the topology, or its number.
+        It comes from the pattern of the node's pool. Without a pattern, it is the name of the node's position in the
+        topology, or else the node's number.
         """
         counts = np.bincount(self.pool, minlength=len(self.pools)).tolist()
         pools = [(pool.name, pool.names, count) for pool, count in zip(self._pools, counts, strict=True)]

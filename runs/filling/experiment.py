@@ -72,9 +72,9 @@ def metric_names(until: float) -> set[str]:
 def fill(nodes: SharedNodes, pods: PodList, placement: str, *, until: float, seed: int) -> Filled:
     """Fill the nodes with pods.
 
-    This ends when the pods have requested a share of the cluster's GPUs. Pods arrive in random order. When the list is
-    used up, further pods are drawn from it at random. Among nodes of equal score, a pod gets the first in a random
-    order of the nodes, as in the published experiment.
+    This ends when the pods have requested the share ``until`` of the cluster's GPUs. Pods arrive in random order. When
+    the list is used up, further pods are drawn from it at random. Among nodes of equal score, a pod gets the first in a
+    random order of the nodes, as in the published experiment.
 
     Args:
         placement: name of the rule that chooses a pod's node.

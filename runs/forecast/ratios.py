@@ -17,7 +17,7 @@ _KINDS: Final = ("user", "partition", "all")
 class Ratios:
     """How much of their time limits past jobs used.
 
-    This is known by user, by partition and for all jobs.
+    The ratios are grouped by user and by partition, and kept for all jobs together.
 
     Args:
         history: ended jobs; jobs that never ran, or had no limit, are left out.

@@ -1,6 +1,6 @@
 """Make a platform from a Maui resource trace.
 
-It has nodes, pools of equal nodes, and classes.
+The platform has nodes, pools of equal nodes, and classes.
 """
 
 import re

@@ -83,9 +83,9 @@ def on_machine(
 ) -> Outages:
     """Convert a log's outages to outages of the machine's nodes.
 
-    Their times are in seconds after time 0. A name in the log means the machine's node of that name, and a number means
-    the node of that number. LANL's and Titan's tables have their own names of nodes. If the machine has none of these
-    names:
+    The result's times are in seconds after time 0. A name in the log means the machine's node of that name, and a
+    number means the node of that number. LANL's and Titan's tables have their own names of nodes. If the machine has
+    none of these names:
 
     - In a log of a single LANL system, only the text after the slash counts as the name.
     - If all names are numbers, they are the numbers of the machine's nodes.

@@ -70,9 +70,9 @@ _DEEPEST: Final = 10
 
 
 class PrivateConfiguration(Struct, frozen=True):
-    """The files of Slurm's configuration for a private run.
+    """Slurm's configuration files for a private run.
 
-    It also says how they differ from the centre's.
+    ``changes`` says how they differ from the centre's.
 
     Attributes:
         files: {name: text}; ``@STATE@`` stands for the private folder.

@@ -58,8 +58,8 @@ def fitted(trace: Workload, files: SlurmFiles, platform: Platform) -> Workload:
 def joint_classes(trace: Workload, platform: Platform) -> tuple[Workload, Platform]:
     """Add job classes for combinations of partitions to the machine.
 
-    Each is a combination that a job requests. A job that requests several partitions may use the nodes of all of them.
-    Its label becomes the comma-separated list of these partitions, as squeue shows it.
+    There is one class for each combination that a job requests. A job that requests several partitions may use the
+    nodes of all of them. Its label becomes the comma-separated list of these partitions, as squeue shows it.
 
     Returns:
         The jobs with these labels, and the machine with the new classes.

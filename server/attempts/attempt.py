@@ -177,7 +177,7 @@ def spending_of(job: Job) -> Spending:
 def has_worked(job: Job, attempt: Attempt) -> bool:
     """Return whether a job finished its work.
 
-    This includes a job that finished its work but reported a failure by its exit status.
+    The result is also True if the job then reported a failure by its exit status.
     """
     if job.state == "COMPLETED_SUCCESSFULLY":
         return True

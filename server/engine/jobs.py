@@ -166,7 +166,7 @@ class Job(Struct, eq=False):
     def admits(self, size: int) -> bool:
         """Return whether the job's submission allows this number of units.
 
-        It names this number, or a range that includes it.
+        It does if the submission names this number, or a range that includes it.
         """
         return self.size <= size <= max(self.size, self.most)
 

@@ -29,7 +29,7 @@ SCHEDULE_COLUMNS: Final = (
 def labels_csv(workloads: Mapping[str, Workload]) -> str:
     """Return the content of ``labels.csv``.
 
-    It has one line per job of each workload with labels.
+    It has one line for each job, but none for workloads without labels.
     """
     lines = [LABEL_COLUMNS]
     for prefix, workload in workloads.items():

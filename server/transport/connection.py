@@ -96,7 +96,8 @@ class RouterConnection:
         """Return the content of the scheduler's next message; None if it is incomplete.
 
         A message that has other parts than the route and one frame is returned as a whole.
-        ``flags``: 0 to wait for 0.1 s, else `socket.MSG_DONTWAIT`. Raise ZmtpError if the connection is unusable.
+        ``flags`` is 0 to wait for 0.1 s, or `socket.MSG_DONTWAIT` not to wait. Raise ZmtpError if the connection is
+        unusable.
         """
         if not self._stream.at_rest:
             message = self.message()

@@ -71,7 +71,7 @@ class CurveStranger:
 
         A message that does not begin with the route, or is too long, is returned as a whole.
 
-        ``flags``: 0 to wait for 0.1 s, else `socket.MSG_DONTWAIT`.
+        ``flags`` is 0 to wait for 0.1 s, or `socket.MSG_DONTWAIT` not to wait.
         """
         if not self.inbox:
             self._listener.attend(0 if flags else TICK_MS)
@@ -121,9 +121,9 @@ class CurveStranger:
 class CurveListener:
     """A listener for encrypted connections.
 
-    It receives only messages of peers with known keys. ``longest``: the longest message (bytes) that the scheduler may
-    send. libzmq closes the connection of a peer that sends a message twice as long. Raise EndpointError if the endpoint
-    cannot be used.
+    It receives only messages of peers with known keys. ``longest`` is the length (bytes) of the longest
+    message that the scheduler may send. libzmq closes the connection of a peer that sends a message twice as long.
+    Raise EndpointError if the endpoint cannot be used.
     """
 
     def __init__(

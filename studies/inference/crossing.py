@@ -171,7 +171,7 @@ class Curves:
     def path(self, curve: int) -> tuple[Floats, Floats]:
         """Return points of a curve's interpolation, for drawing it.
 
-        They are axis numbers and metric values.
+        The result is (numbers on the axis, values of the metric).
         """
         known = ~np.isnan(self.means[curve])
         if known.sum() < 2:
