@@ -153,20 +153,22 @@ class Timeline:
             self._past = _Held(begins, nodes, states)
         return self._past
 
-    def opening(self, asked: NodesAsked, *, memory_counts: bool, by_core: bool, tree: bool) -> Opening:
-        """Return from when on each node offers enough for a request.
+    def opening(self, asked: NodesAsked, *, memory_counts: bool, by_core: bool, tree: bool) -> Opening | None:
+        """Return from when on each node offers enough for a request; None if single nodes say too little.
 
         Args:
             memory_counts: whether memory is allocated.
             by_core: whether whole cores are allocated.
             tree: whether a job may be expected to start on more nodes than it asks for.
         """
+        free_choice = bool(tree or asked.required or asked.max_nodes != asked.min_nodes)
+        if free_choice and not (asked.whole or asked.gres or asked.mem_kind in ("node", "all")):
+            return None
         found = self._openings.get(asked)
         if found is None:
             machine = self.machine
             places, nodes, states = self._states()
             most = max(1, int(machine.all_cpus.max()))
-            free_choice = tree or asked.required or asked.max_nodes != asked.min_nodes
             each = 1 if free_choice else max(1, asked.cpus - (asked.min_nodes - 1) * most)
             kept = flags_of(asked.nodes, machine.count)[nodes]
             if asked.whole:
@@ -215,19 +217,22 @@ class Timeline:
                         found[at] = place + 1
         return found
 
-    def first(self, asked: NodesAsked, usable: int, opening: Opening, enough: Callable[[Free], bool]) -> int | None:
+    def first(
+        self, asked: NodesAsked, usable: int, opening: Opening | None, enough: Callable[[Free], bool]
+    ) -> int | None:
         """Return after how many ended jobs a request may fit on ``usable`` nodes; None: never.
 
         Before that, it certainly does not fit.
 
         Args:
-            opening: the request's `Opening`.
+            opening: the request's `Opening`, if it has one.
             enough: whether free resources may suffice. Once they do, they must do so at all later times.
         """
         key = (asked, usable)
         if key not in self._first:
-            count = opening.first(usable)
-            if count is not None and not (opening.exact or enough(self.free_after(count))):
+            count = opening.first(usable) if opening is not None else 0
+            exact = opening is not None and opening.exact
+            if count is not None and not (exact or enough(self.free_after(count))):
                 places = range(count + 1, len(self.running) + 1)
                 more = bisect_left(places, 1, key=lambda one: int(enough(self.free_after(one))))
                 count = places[more] if more < len(places) else None
