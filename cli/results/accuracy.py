@@ -31,7 +31,7 @@ _MEASURES: Final = ("jobs", "mean", "median", "deviation", "mean_absolute", "p05
     help="Also show groups of jobs: by week, size, runtime, user, queue, ...; repeatable.",
 )
 @all_json_option
-@csv_option("Also write a CSV file: how far waits are from the log's, one line per group of jobs.")
+@csv_option("Also write a CSV file: how far waits are from those in the log, one line per group of jobs.")
 @click.option(
     "--cdf", type=FILE, metavar="FILE.csv", help="Also write a CSV file: the distributions of real and simulated waits."
 )

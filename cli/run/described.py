@@ -72,7 +72,9 @@ _UNTIL: Final = {
     "until": "TIME\tStop at this simulated time or date, even with unfinished jobs.",
 }
 _POOLS: Final = {
-    "partition_pools": ("PARTITION=POOL\tRun jobs of PARTITION only on nodes of these pools: '2=gpu|old'; repeatable."),
+    "partition_pools": (
+        "PARTITION=POOL[|POOL...]\tRun jobs of PARTITION only on nodes of these pools: '2=gpu|old'; repeatable."
+    ),
     "cancellations": "Jobs that were cancelled while queued: submit and cancel them (keep), or leave them out (drop).",
     "ignore_constraints": "Ignore which nodes jobs request: every job can run on any node.",
 }
@@ -104,7 +106,7 @@ _FAILURES: Final = {
     "reliability_factor": "Multiply all failure rates by this number.",
     "outages": "FILE\tTake nodes down as in this record of outages: CSV, LANL, Titan, Batsim, Slurm or PBS file.",
     "outages_class": "NAME\tWith --outages: use only nodes of class NAME, such as one LANL system.",
-    "outages_start": "TIME\tWith --outages: time or date in the file at which the run starts.",
+    "outages_start": "TIME\tWith --outages: start the run at this time or date of the record.",
     "outages_shortest": "TIME\tWith --outages: ignore outages shorter than TIME.",
     "maintenance": (
         "RULE|FILE\tTake nodes down for maintenance (start, length, nodes): '2017-01-29 08:00 +20000s all'; repeatable."

@@ -52,7 +52,7 @@ _MEASURES: Final = ("mean", "median", "deviation", "mean_absolute")
     "--warm-up", default="7d", metavar="TIME", help="Time before each week that is also simulated, but not reported."
 )
 @all_json_option
-@csv_option("Also write a CSV file: how far waits are from the log and from a run without steps.")
+@csv_option("Also write a CSV file: how far waits are from the log's and from those without time steps.")
 @click.option("-q", "--quiet", is_flag=True, help="Do not show progress.")
 @click.pass_context
 def command(

@@ -58,7 +58,7 @@ class JobColumns(Protocol):
 class Candidates:
     """The queued jobs that may be backfilled, and which of them fit a window.
 
-    A window is a number of units that stay free until a time.
+    A window is a number of units that stay free until a given time.
 
     Args:
         queue: the waiting jobs, one per row.
@@ -177,8 +177,8 @@ class Candidates:
     def _has_room(self, rows: Rows) -> Bools:
         """Return for each of the jobs (rows of the queue) whether it fits some window.
 
-        A window is a number of units that stay free until a time. The caller must leave out jobs that need more units
-        than the widest window has.
+        A window is a number of units that stay free until a given time. The caller must leave out jobs that need more
+        units than the widest window has.
         """
         queue = self._queue
         if not len(rows):
@@ -327,7 +327,7 @@ FILLS: Final[dict[str, Callable[[Candidates, str], None]]] = {
 def fill_windows(candidates: Candidates, now: float, policy: str, metric: str, depth: int) -> None:
     """Start jobs in the windows of free units, one window after the other.
 
-    A window is a number of units that stay free until a time. The windows are filled in the order of their ends.
+    A window is a number of units that stay free until a given time. The windows are filled in the order of their ends.
 
     Args:
         now: the time, s.
@@ -377,8 +377,8 @@ class Fill(KeepsBegins):
     """The backfilling rule ``fill``, as in Maui.
 
     It reserves units for the first jobs that do not fit, then backfills other jobs into windows. A window is a number
-    of units that stay free until a time. The shortest window is filled first; it is also the widest. Each decision
-    computes all reservations again.
+    of units that stay free until a given time. The shortest window is filled first; it is also the widest. Each
+    decision computes all reservations again.
     """
 
     def __init__(self, options: FillOptions | None = None) -> None:

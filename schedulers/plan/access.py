@@ -33,7 +33,7 @@ class Restriction(NamedTuple):
 
 
 class Accesses(Kept):
-    """The access numbers: jobs that the same reservations and windows admit share one."""
+    """Access numbers; jobs that the same reservations and windows admit share a number."""
 
     _kept = ("_changes", "_numbers")
 
@@ -118,8 +118,8 @@ class AccessPlan(Kept):
         now: the time, s.
         picker: picks the units of a job among the free ones.
         depth: how many reservations a unit may have at most.
-        repeats: whether the picker always picks the same units if it is called again with the same arguments; then
-            places of jobs are remembered.
+        repeats: whether the picker always picks the same units if it is called again with the same arguments. If
+            so, the plan remembers the places of jobs.
     """
 
     _kept = ("_now", "_out", "_running")

@@ -565,9 +565,9 @@ def give_back(book: Book, begin: int, end: int, first: int, last: int) -> None:
 
 
 def mark(book: Book, begin: int, end: int) -> None:
-    """Mark the jobs to plan again because units were freed to which they might move.
+    """Mark the jobs that might move because units were freed.
 
-    The units were freed from ``begin`` to ``end``, both indices into ``book.times``.
+    Marked jobs are planned again. The units were freed from ``begin`` to ``end``, both indices into ``book.times``.
     """
     gaps, counts = book.gaps, book.counts
     since, until, lowest = book.scratch[2], book.scratch[3], book.scratch[4]

@@ -23,9 +23,9 @@ _FEW: Final = 3
 class GroupedQueue(WaitingRows):
     """The waiting jobs for backfilling, grouped by the units that are closed to them.
 
-    For each group, the number of units that it may use tells which of its jobs can be backfilled. The result is that of
-    `OpenUnits.pass_over`. The placement must accept any set of enough units, all windows must be permanent, and no job
-    may hold units that are out of service.
+    For each group, the number of units that it may use tells which of its jobs can be backfilled. It starts the same
+    jobs as `OpenUnits.pass_over`. The placement must accept any set of enough units, all windows must be permanent, and
+    no job may hold units that are out of service.
     """
 
     columns = ("_sizes", "_occupies", "_groups", "_numbers")

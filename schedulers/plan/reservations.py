@@ -56,7 +56,7 @@ class Holds:
         return gaps
 
     def last(self, view: View) -> bool:
-        """Return whether the plan of an earlier notice is valid; see `Plan.holds_for`."""
+        """Return whether the plan of an earlier notice is still valid; see `Plan.holds_for`."""
         return view is self._view and view.gone == self.gone and view.running.next_end > view.now
 
     def ended(self) -> list[tuple[float, Runs]]:
