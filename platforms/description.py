@@ -45,7 +45,7 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """A group of equal nodes. The `Platform` checks its pools.
 
     Args:
-        name: unique in a platform: ASCII letters, digits, '.', '_' and '-', at most 64.
+        name: unique in a platform; at most 64 characters: ASCII letters, digits, '.', '_' and '-'.
         nodes: the number of nodes, at least 1.
         units_per_node: schedulable units per node, at least 1; jobs get single units.
         unit: the kind of schedulable unit; "node" if jobs do not share nodes.

@@ -85,7 +85,7 @@ def partition_sizes(
 ) -> tuple[list[Sized], int]:
     """Return partitions, the most reliable first, and the number of remaining units.
 
-    In order of rank, each class gets the units that it needs, but at least as many as its largest job needs. If fewer
+    In order of rank, each class gets the units that it needs, but at least the size of its largest job. If fewer
     units remain, it gets all of them. A class has no partition if its largest job exceeds the remaining units or needs
     the whole machine.
 

@@ -32,8 +32,8 @@ class Kept:
     The state is the values of the attributes whose names are in ``_kept``. To restore it, make the part with the same
     arguments as before and call `restore`. The new part then behaves as the saved part would.
 
-    An attribute with methods `state` and `restore` of its own is saved and restored by these, and so are the members of
-    a tuple of such objects. `plain` converts all other values.
+    An attribute that has its own methods `state` and `restore` is saved and restored by them. The same holds for each
+    member of an attribute that is a tuple of such objects. `plain` converts all other values.
     """
 
     __slots__ = ()

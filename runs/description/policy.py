@@ -79,7 +79,8 @@ class PolicySpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
             the blocking probability, and what happens to a job that cannot start at once.
         preempt_type and the fields after it up to preempt_youngest_first: options of preemption
             (docs/reference/preemption.md).
-        config: the scheduler's configuration: a maui.cfg; or a slurm.conf, with the files beside it, or its folder.
+        config: the scheduler's configuration file: a maui.cfg, a slurm.conf, or the folder of a slurm.conf. The files
+            beside a slurm.conf are read, too.
         strict_config: whether unknown parameters in it are errors and not warnings. In a maui.cfg, this also holds for
             unsupported parameters that would change decisions.
         accounting: files of sacctmgr, for ``slurm`` and ``slurmctld``.

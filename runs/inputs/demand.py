@@ -28,7 +28,7 @@ def load_demand(
     """Return the job classes and the machine for a plan of reliability partitions.
 
     Args:
-        source: bundled classes, a TOML file of classes, or a workload, bundled or a file.
+        source: classes (bundled, or a TOML file) or a workload (bundled, or a file).
         platform: the machine, bundled or a file; None: the machine of the classes or the workload.
         mttf: mean time to failure, as text, for nodes that have none; None: unknown.
         bins: the largest job size of each class made from a workload; empty: powers of two.

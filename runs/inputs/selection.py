@@ -24,8 +24,8 @@ class Conditions:
     Attributes:
         begin, end: a job must be submitted at ``begin`` or later, and before ``end`` (s).
         size, runtime, walltime: ranges of size (units), run time and requested time (s), bounds included.
-        fields: {field in `FIELDS`, such as the user: accepted values}. A value is the text in the log. If the log's
-            header names the text (a queue number, for example), it may be that name.
+        fields: {field in `FIELDS`, such as the user: accepted values}. A value is the text in the log, or the
+            name that the log's header gives to this text, such as the name of a queue number.
     """
 
     begin: float = -np.inf

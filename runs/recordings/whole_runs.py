@@ -48,7 +48,8 @@ class Timing:
 
     Attributes:
         delays: {job: time (s) from its end to its request for a pass}; the other jobs' delays are modelled.
-        phases: (time (s), phase (s)): from that time on, the main loop runs at that fraction of a second; ascending.
+        phases: pairs (time (s), phase (s)), in order of time. From this time on, the main loop runs at this fraction of
+            a second.
         early: jobs that complete before a pass at the same time.
         twice: jobs that complete during a recalculation; Slurm counts the usage of their last period twice.
         looks_last: backfill looks for changes after the main loop's pass of the same second.

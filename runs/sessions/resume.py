@@ -58,7 +58,8 @@ class Journaled:
 
     Attributes:
         prefix: first part of the names of the output files.
-        now, saved: simulated time (s), and the scheduler's state as JSON (None: not saved), after ``notices`` notices.
+        now, saved: simulated time (s) after ``notices`` notices, and the scheduler's state at that time as JSON; None:
+            not saved.
         awaits: how long to wait (s) for a new scheduler process if the scheduler dies; None: do not wait.
         leave: whether the session stays in the folder after the run.
     """

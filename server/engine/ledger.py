@@ -219,8 +219,8 @@ def may_have(job: Job, size: int) -> bool:
     """Return whether a job may get this number of units.
 
     A job whose submission names a range (``sbatch -N 2-3``) may get any number of it. As in Batsim, any number is
-    allowed if the decision maps the job's executors to hosts, or if the job's work is a total amount spread over all
-    its units, or a sequence of such amounts.
+    allowed if the decision maps the job's executors to hosts. It is also allowed if the job's work is a total amount
+    that is spread over all its units, or a sequence of such amounts.
     """
     if not size or job.admits(size):
         return size > 0

@@ -2,9 +2,9 @@
 
 A curve is the mean of a metric at each value of a numeric axis, for example waits by repair time. Between these values
 the curve is the monotone cubic of Fritsch and Carlson (Monotone Piecewise Cubic Interpolation, SIAM J. Numer. Anal. 17,
-1980), over logarithms if all values are above 0. Random variation can make means rise and fall, so curves are made
-monotone first, in the common direction of all curves: each point lies halfway between the greatest mean before it and
-the least mean after it. Intervals are quantiles of a bootstrap that draws whole replicas. All cells get the same
+1980), over logarithms if all values are above 0. Random variation can make means rise and fall, so curves are first
+made monotone: all rising or all falling. If they rise, each point is put halfway between the greatest mean up to it and
+the least mean from it on. Intervals are quantiles of a bootstrap that draws whole replicas. All cells get the same
 replicas, because replicas with the same number share their random numbers.
 """
 

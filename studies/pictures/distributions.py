@@ -69,15 +69,15 @@ def ecdf_picture(
 ) -> bytes:
     """Return a picture of distribution functions, one curve per value of an axis.
 
-    For a quantity of jobs, such as ``wait``, a curve shows the share of jobs at or below each value: the mean over
-    replicas, with Student's interval at each point. For a metric of trials, such as ``mean_wait``, a curve shows the
-    share of all replicas at or below each value. So the curve ends below 1 if some trials have no value.
+    For a quantity of jobs, such as ``wait``, a curve shows the share of jobs at or below each value. The share is the
+    mean over replicas, with Student's interval at each point. For a metric of trials, such as ``mean_wait``, a curve
+    shows the share of all replicas at or below each value. So the curve ends below 1 if some trials have no value.
 
     Args:
         by: the axis with a curve per value, or None.
         panels: the axis with a panel per value, or None.
-        metric: ``wait``, ``turnaround``, ``execution``, ``slowdown`` or ``bounded_slowdown``, if the study kept its
-            distribution; or a column.
+        metric: a column, or a quantity of jobs whose distribution the study has kept: ``wait``, ``turnaround``,
+            ``execution``, ``slowdown`` or ``bounded_slowdown``.
 
     Raises:
         PipistrelleError: another axis varies, the column is missing or matplotlib is not installed.
