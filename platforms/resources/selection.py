@@ -1,6 +1,6 @@
 """Choose the nodes of a job.
 
-How many of its tasks and GPUs fit on each node is given.
+The caller says how many of its tasks and GPUs fit on each node.
 """
 
 from typing import Final

@@ -140,8 +140,8 @@ def by_mttf(mttf: Floats) -> NDArray[np.intp]:
 def observed(mttf: Floats, failures: NDArray[np.int64], seconds: float) -> Floats:
     """Return the nodes' mean times to failure (s), updated by observed failures.
 
-    The result is (M + t) / (1 + k): earlier knowledge counts as one failure in M seconds. If M is unknown, it is the
-    mean of the whole machine, nodes x t / failures. If no node failed, the result is then unknown, too.
+    The result is (M + t) / (1 + k): earlier knowledge counts as one failure in M seconds. An unknown M is
+    replaced by the mean of the whole machine, nodes x t / failures. If no node failed, the result is then unknown, too.
 
     Args:
         mttf: M, each node's earlier mean time to failure (s), NaN if unknown, shape (nodes,).

@@ -1,7 +1,7 @@
 """The scheduler ``slurmctld``: an unmodified slurmctld decides, in virtual time.
 
 The server and slurmctld are synchronised by the feature ``lookahead`` (protocol/SPEC.md). At an instant at which both
-do something, slurmctld acts first, as if it had not heard of the server's events yet.
+do something, slurmctld acts first, as if the server's events had not reached it yet.
 """
 
 import heapq

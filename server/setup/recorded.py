@@ -191,8 +191,8 @@ class RecordedFigures(Struct, frozen=True, kw_only=True):
 
     Jobs with a recorded start were ``on_time``, ``late`` or ``not_started``; ``unrecorded`` jobs have none. ``no_room``
     counts late jobs whose recorded start would overfill the machine. ``mean_delay`` and ``max_delay`` (s) cover late
-    jobs; both are None if no job was late. Started jobs with recorded nodes got exactly these (``own_nodes``) or
-    not (``other_nodes``). ``unknown_nodes`` counts jobs recorded on nodes that do not exist.
+    jobs; both are None if no job was late. Of the started jobs with recorded nodes, ``own_nodes`` got exactly these
+    nodes and ``other_nodes`` did not. ``unknown_nodes`` counts jobs recorded on nodes that do not exist.
     """
 
     on_time: int

@@ -252,7 +252,7 @@ class Setup:
 
     @property
     def has_work(self) -> bool:
-        """Whether simulated hosts decide how long some job takes.
+        """Whether simulated hosts decide how long any of the jobs takes.
 
         This depends on the job's profile.
         """
