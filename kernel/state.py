@@ -350,8 +350,8 @@ class KernelLists(NamedTuple):
         fresh: jobs that join the queue.
         chosen: jobs that start.
         struck: running jobs that are interrupted, by index in the arrays of running jobs.
-        hopes: jobs that may never finish.
-        needed: how long (s) each of these jobs must run before it saves anything.
+        hopes: jobs that may never finish, because failures may interrupt them too often.
+        needed: for each job in `hopes`, how long (s) it must run until its first checkpoint is complete.
     """
 
     fresh: Ints

@@ -105,7 +105,7 @@ _FAILURES: Final = {
     "seed": "Random seed of node failures and repairs.",
     "reliability_factor": "Multiply all failure rates by this number.",
     "outages": "FILE\tTake nodes down as in this record of outages: CSV, LANL, Titan, Batsim, Slurm or PBS file.",
-    "outages_class": "NAME\tWith --outages: use only nodes of class NAME, such as one LANL system.",
+    "outages_class": "NAME\tWith --outages: use only the record's nodes of class NAME, such as one LANL system.",
     "outages_start": "TIME\tWith --outages: start the run at this time or date of the record.",
     "outages_shortest": "TIME\tWith --outages: ignore outages shorter than TIME.",
     "maintenance": (

@@ -23,8 +23,9 @@ from pipistrelle.cli.options.sections import OUTPUTS, Command, in_section
 def command(folder: Path, names: tuple[str, ...]) -> None:
     """Create keys for a scheduler on another machine.
 
-    Write NAME.key, a private key that only you can read, and NAME.pub, the public key, to DIR (by default the current
-    folder). Existing files are never overwritten.
+    Write two files for each NAME to the folder DIR: NAME.key, a private key that only you can read, and NAME.pub, the
+    public key. Existing files are never overwritten. The following commands make keys of the names 'server' and
+    'scheduler' in the folder 'keys', and use them:
 
     \b
     pipistrelle new keys keys

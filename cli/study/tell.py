@@ -137,7 +137,7 @@ by_option = click.option(
     "--at",
     metavar="VALUE",
     show_default="the smallest value of --x",
-    help="Read each curve at this value of --x: print where the others reach the same metric.",
+    help="Print where the other curves reach each curve's value at this --x.",
 )
 @where_option
 @level_option

@@ -70,9 +70,7 @@ merge_step = StepCommand(
     Each IN is a bundled name or a file. Jobs are renumbered if ids occur twice.
     """,
     {
-        "align": (
-            "Align logs by date, by their own time 0 (zero) or by their first job; auto: date if known, else zero."
-        ),
+        "align": "Align logs: by date, at time 0 (zero) or at their first jobs; auto: date if known, else zero.",
         "apart": "Rename users, groups and queues, so that no two workloads share one.",
     },
 )

@@ -282,7 +282,7 @@ class PlannedNodes(NodeSearch):
         return NodePlace(begin, end, self.rows(job, taken))
 
     def taken(self, place: NodePlace) -> Takes:
-        """Return the tasks and GPUs per node of a reservation."""
+        """Return how many tasks and GPUs a reservation takes on each of its nodes."""
         return place.rows.takes
 
     def is_lost(self, taken: Takes) -> bool:

@@ -79,14 +79,15 @@ class Holds:
 
 
 class Reservations:
-    """The reservations of all waiting jobs on the lowest units, without windows.
+    """The reservations of all waiting jobs, each on the free units with the lowest numbers.
 
-    A job gets the earliest possible reservation. Later starts of other jobs, and the passing of time, do not change it.
-    A job must be planned again only if units were freed that it could use:
+    The machine has no maintenance windows. A job gets the earliest possible reservation. Later starts of other jobs,
+    and the passing of time, do not change it. A job must be planned again only after units were freed, and only in one
+    of these cases:
 
-    - for its whole duration, from a time before its start, if these and other free units are enough for it; or
-    - just before its start, on its own units; or
-    - during its reservation, with a lower number than one of its own units.
+    - With the freed units, enough units are free for the job's whole duration from an earlier start on.
+    - The freed units belong to its reservation, and are free just before its start.
+    - A freed unit is free during its reservation, and has a lower number than one of its units.
 
     Args:
         places: current reservations of waiting jobs, by the job's number.

@@ -87,9 +87,9 @@ class TypicalRequests:
         )
 
     def usable(self, cores: Ints, gpus: Ints, model_of: Ints) -> Ints:
-        """Return the free GPU capacity that typical requests can use, per node.
+        """Return for each node the free GPU capacity that typical requests can use, in 1/1000 GPU.
 
-        The unit is 1/1000 GPU. The result is the sum over all typical requests; `weight` is their number.
+        The capacity of a node is added up over all typical requests. For their mean, divide by the attribute `weight`.
         """
         result: Ints = self._usable(cores, gpus, model_of, *self._tables)
         return result

@@ -83,8 +83,8 @@ class Usage:
     def add(self, jobs: Iterable[SlurmJob], now: int) -> None:
         """Add the usage of jobs up to ``now`` (s).
 
-        A job's usage counts from its start or from the start of the current period, whichever is later. This is also
-        called when a job ends.
+        A job's usage counts from its start or from the last calculation (every PriorityCalcPeriod), whichever
+        is later. This is also called when a job ends.
         """
         accounts = self.accounts
         wanted = accounts.wanted_minutes

@@ -62,7 +62,8 @@ class JobTexts:
     def seconds(self, name: str, one: float = 60.0) -> float | None:
         """Return a duration in seconds; None if there is none, inf for no limit.
 
-        A number without colons is multiplied by ``one`` (s).
+        Args:
+            one: the unit (s) of a number without colons.
         """
         text = self.text(name)
         if not text or text in _PARTITION_LIMIT:
