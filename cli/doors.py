@@ -103,9 +103,7 @@ GROUPS: Final[Mapping[str, Mapping[str, Door]]] = {
     "Look at results": {
         "compare": Door("Compare runs: waits, utilisation, first difference.", "results.compare"),
         "report": Door("Write runs as one self-contained HTML page.", "results.report"),
-        "explain": Door(
-            "Explain a run: why jobs waited, which nodes they used, how it differs from the log.", doors=_EXPLAIN
-        ),
+        "explain": Door("Explain the waits and nodes of a run, and how near the log it is.", doors=_EXPLAIN),
     },
     "Study": {"study": Door("Run many simulations and summarise the results.", doors=_STUDY)},
     "Inputs": {

@@ -64,7 +64,7 @@ def test_how_a_share_is_rounded(nodes: int, failures: int) -> None:
     """As the page says: rounded down, but at least 1."""
     text = " ".join((ROOT / PAGE).read_text(encoding="utf-8").split())
 
-    assert "a share of the allocation, rounded down, but at least 1" in text
+    assert "A share is rounded down, but gives at least 1" in text
     assert parse_resilience(checkpoint="daly", spares="1%").tolerated(nodes) == failures
 
 

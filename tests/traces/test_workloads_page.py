@@ -36,8 +36,8 @@ def test_numbers_on_the_page(page):
     hours = [time // 3600 for time in generator.ROUND_TIMES if time >= 3600]
     text = " ".join(page.split())
     rounds = (
-        f"{', '.join(map(str, minutes[:-1]))} or {minutes[-1]} minutes, "
-        f"or to {', '.join(map(str, hours[:-1]))} or {hours[-1]} hours"
+        f"{', '.join(map(str, minutes[:-1]))} and {minutes[-1]} minutes, "
+        f"and {', '.join(map(str, hours[:-1]))} and {hours[-1]} hours"
     )
     assert rounds in text
     assert f"{generator.UNDER_SHARE:.0%}".replace("%", " %") in text
