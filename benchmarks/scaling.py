@@ -68,7 +68,7 @@ def by_nodes(scheduler: str, nodes: int) -> float:
 
 
 def by_failing_nodes(scheduler: str, nodes: int) -> float:
-    """Return the time (s) per job and node failure on this many nodes."""
+    """Return the time (s) of a run on this many nodes, divided by the number of its jobs and node failures together."""
     jobs = 5000
     taken, failures = seconds(scheduler, jobs, nodes, failing=True)
     return taken / (jobs + failures)

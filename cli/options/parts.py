@@ -96,7 +96,7 @@ _TEXTS: Final = {
     "preempt_exempt_time": "TIME\tTime after its start during which a job cannot be preempted.\tnone",
     "preempt_youngest_first": "Preempt the most recently started jobs first, instead of the largest jobs.",
     "config": (
-        "FILE|DIR\tConfiguration of the scheduler: maui.cfg; or slurm.conf or its folder (slurm, slurmctld)."
+        "FILE|DIR\tConfiguration: maui.cfg for maui; slurm.conf or its folder for slurm and slurmctld."
         "\tfor maui: its built-in values"
     ),
     "strict_config": "Reject unknown or unsupported settings in --config; if off, only warn.",

@@ -23,16 +23,16 @@ from pipistrelle.cli.options.sections import OUTPUTS, Command, in_section
 def command(folder: Path, names: tuple[str, ...]) -> None:
     """Create keys for a scheduler on another machine.
 
-    Write two files for each NAME to the folder DIR: NAME.key, a private key that only you can read, and NAME.pub, the
-    public key. Existing files are never overwritten. The following commands make keys of the names 'server' and
-    'scheduler' in the folder 'keys', and use them:
+    Write two files for each --name to the folder DIR: NAME.key, a private key that only you can read, and NAME.pub, the
+    public key. Without --name, the names are 'server' and 'scheduler'. Existing files are never overwritten. The
+    following commands make both pairs in the folder 'my-keys', and use them:
 
     \b
-    pipistrelle new keys keys
+    pipistrelle new keys my-keys
     pipistrelle serve --endpoint 'tcp://*:28000' \\
-      --curve keys/server.key --clients keys
+      --curve my-keys/server.key --clients my-keys
     pipistrelle schedule easy --connect tcp://HOST:28000 \\
-      --curve keys/scheduler.key --server-key keys/server.pub
+      --curve my-keys/scheduler.key --server-key my-keys/server.pub
     """
     from pipistrelle.runs.inputs.keys import PRIVATE, make_keys
 

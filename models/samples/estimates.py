@@ -172,10 +172,11 @@ def quantile_interval(sample: Sequence[float] | Floats, share: float, *, level: 
 def ratio_of_means(
     over: Sequence[float] | Floats, under: Sequence[float] | Floats, *, level: float = LEVEL, seed: int = SEED
 ) -> Interval:
-    """Return mean(over) / mean(under) of pairs, with a confidence interval.
+    """Return mean(over) / mean(under), with a confidence interval.
 
-    The interval comes from a bootstrap of whole pairs. The ratio is the gain over all jobs together. `mean_of_ratios`
-    is the average gain per replica, in which small denominators weigh as much as large ones.
+    ``over`` and ``under`` have one value for each replica of a study, in the same order. The interval comes from a
+    bootstrap of these pairs. `mean_of_ratios` instead returns the mean of the replicas' ratios, in which replicas with
+    a small denominator weigh as much as the others.
     """
     count = len(over)
     bottom = mean_of(under) if count else 0.0

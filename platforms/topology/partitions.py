@@ -58,7 +58,7 @@ class RankedClass(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
 
 
 class Sized(NamedTuple):
-    """The planned size of a partition: the index of its job class, and its units."""
+    """The planned size of a partition (``units``), and the index of the job class that owns it (``owner``)."""
 
     owner: int
     units: int

@@ -130,7 +130,7 @@ class BatsimSchedulerSession(_Session):
             self._profiles = first.data.config.get("profiles-forwarded-on-submission") is True
 
     def send_reply(self, reply: Reply) -> bytes:
-        """Return the frame of a reply to the last notice; the last reply must be empty."""
+        """Return the frame of a reply to the latest notice; the reply to SIMULATION_ENDS must be empty."""
         state = self._after("REPLY", LocalProtocolError)
         if reply.reply_to != self.seq:
             raise LocalProtocolError(

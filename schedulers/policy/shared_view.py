@@ -172,12 +172,15 @@ class SharedView:
         return self._rows_of[number]
 
     def rows(self, job: SchedulerJob, takes: Takes) -> tuple[Amounts, Amounts]:
-        """Return the nodes in ``takes``, and the amounts that the job holds on each.
+        """Return the nodes of a job, and the amounts that it holds on each.
 
         The columns of the amounts are the resources and then the GPUs by number, as in `table`.
 
+        Args:
+            takes: one entry for each node of the job.
+
         Returns:
-            The nodes, shape (takes,), and the amounts, shape (takes, columns).
+            (nodes, amounts), of the shapes (entries,) and (entries, columns).
         """
         nodes, amounts, gpus = self.shape(job).rows(takes)
         return nodes, np.concatenate([amounts, gpus], axis=1)

@@ -410,7 +410,9 @@ class View(Kept):
         self.released = True  # the next job in the queue may get a reservation, or start
 
     def kill(self, *jobs: SchedulerJob, why: str | None = None) -> None:
-        """Kill running jobs; each leaves the view when its JOB_COMPLETED arrives."""
+        """Kill the given running jobs; each leaves the view when its JOB_COMPLETED arrives.
+
+        ``why`` is the reason that the run's decisions show."""
         self.decisions.append(KillJob(self.now, KillJobData(tuple(job.id for job in jobs), why)))
 
     @property

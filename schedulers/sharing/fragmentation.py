@@ -87,9 +87,9 @@ class TypicalRequests:
         )
 
     def usable(self, cores: Ints, gpus: Ints, model_of: Ints) -> Ints:
-        """Return for each node the free GPU capacity that typical requests can use, in 1/1000 GPU.
+        """Return the sum, over all typical requests, of the free capacity that each of them can use on each node.
 
-        The capacity of a node is added up over all typical requests. For their mean, divide by the attribute `weight`.
+        The unit is 1/1000 GPU. Divided by the attribute `weight`, the sums are means per typical request.
         """
         result: Ints = self._usable(cores, gpus, model_of, *self._tables)
         return result

@@ -50,10 +50,10 @@ def needed_features(platform: Platform, workloads: Mapping[str, Workload]) -> di
 
 
 def as_units(platform: Platform, workloads: Mapping[str, Workload]) -> tuple[Platform, dict[str, Workload]] | None:
-    """Return the machine and the jobs without resources.
+    """Return a machine whose nodes are units, and its jobs, in place of a machine with resources.
 
-    This is possible if each node is one core and no job takes less; otherwise return None. On such a machine a request
-    for cores is a number of units, and rules for units are many times faster.
+    This is possible if each node has one core, and no job takes a part of a core; otherwise return None. On such a
+    machine, a number of cores is a number of units, and scheduling rules for units are many times faster.
     """
     nodes = shared_nodes_of(platform.info)
     if nodes is None or nodes.resources != (CORES,) or nodes.gpus.any() or np.ptp(nodes.weights):

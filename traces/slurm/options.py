@@ -54,7 +54,7 @@ def split_words(text: str) -> list[str]:
 
 
 def options_text(options: Mapping[str, str]) -> str:
-    """Return the text of a label for {option: value}; the value "" means no value."""
+    """Return sbatch options as a text, such as ``--begin=10:00 --hold``; the value "" means that it has none."""
     return " ".join(f"--{name}" + (f"={shlex.quote(value)}" if value else "") for name, value in options.items())
 
 

@@ -29,7 +29,8 @@ class SlurmJob:
 
     Attributes:
         serial: number of the record in the order of creation.
-        place: place in slurmctld's list of jobs, which orders recalculations and running jobs with equal ends.
+        place: the job's place in slurmctld's list of jobs. slurmctld recalculates priorities in the order of this list,
+            and also takes running jobs that end at the same time in this order.
         ids: names of the waiting tasks as the caller knows them, in order of start; a plain job has one.
         tasks_waiting: array indices of ``ids``; empty for plain jobs.
         parts: indices of the partitions, in the order in which they are tried.

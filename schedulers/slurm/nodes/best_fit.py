@@ -42,11 +42,11 @@ def most_cpus(asked: NodesAsked, cpus: int) -> int:
 
 
 def best_nodes(asked: NodesAsked, idle: int, all_cpus: Cpus) -> int:
-    """Return the set of idle nodes that a job gets; 0 if it does not fit.
+    """Return the idle nodes that a job gets, as a bit mask; 0 if the job does not fit.
 
-    The job takes runs of consecutive nodes. Before that, the smallest nodes may be left out, as long as the others have
-    enough CPUs. This happens if nodes have different numbers of CPUs, and if the wanted number of nodes would have too
-    few CPUs if all were as small as the smallest.
+    Two steps choose the nodes. The first step leaves out the nodes with the fewest CPUs, as long as the others have
+    enough CPUs for the job. It is skipped if all nodes have as many CPUs, or if the wanted number of the smallest nodes
+    would be enough. The second step takes runs of consecutive nodes.
 
     Args:
         idle: the idle nodes that the job may use, including all that it requires.
