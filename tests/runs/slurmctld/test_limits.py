@@ -32,6 +32,7 @@ STREAM = (
 JOBS = "".join(job(number, at, run, more, who, str(limit)) for number, at, run, more, who, limit in STREAM)
 #: settings, each alone: of the QOS of most jobs, of the partition's QOS, of an account, of a user
 LIMITS = [
+    "qos normal set GrpTRESRunMins=node=20",  # of the partition's QOS, slurmctld starts jobs up to 27 s later
     *(
         f"qos {name} set {limit}"
         for name in ("normal", "part")
@@ -44,7 +45,7 @@ LIMITS = [
                 "GrpTRES=gres/gpu=2",
                 "GrpTRESMins=cpu=30",
             ),
-            *("GrpTRESRunMins=cpu=90", "GrpTRESRunMins=node=20", "GrpWall=4", "MaxJobsPU=1", "MaxJobsPA=2"),
+            *("GrpTRESRunMins=cpu=90", "GrpWall=4", "MaxJobsPU=1", "MaxJobsPA=2"),
             *("MaxSubmitPU=2", "MaxSubmitPA=3", "MaxTRESPJ=cpu=4", "MaxTRESPJ=node=2", "MaxTRESPN=cpu=3"),
             *("MaxTRESPU=cpu=6", "MaxTRESPU=mem=3000", "MaxTRESPA=cpu=6", "MaxTRESMinsPJ=cpu=40", "MaxWall=9"),
             *("MinTRESPJ=cpu=2", "MaxTRESRunMinsPU=cpu=10", "MaxTRESPJ=cpu=4 Flags=DenyOnLimit"),
