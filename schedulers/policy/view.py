@@ -412,7 +412,8 @@ class View(Kept):
     def kill(self, *jobs: SchedulerJob, why: str | None = None) -> None:
         """Kill the given running jobs; each leaves the view when its JOB_COMPLETED arrives.
 
-        ``why`` is the reason that the run's decisions show."""
+        ``why`` is the reason that the run's decisions show.
+        """
         self.decisions.append(KillJob(self.now, KillJobData(tuple(job.id for job in jobs), why)))
 
     @property

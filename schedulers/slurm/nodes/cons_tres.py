@@ -32,7 +32,7 @@ from pipistrelle.schedulers.slurm.nodes.tree import Tree
 from pipistrelle.schedulers.slurm.nodes.tree_shares import below_top_switch, within
 
 Indices = NDArray[np.intp]
-#: most requests on sets of nodes of which test results are kept
+#: most requests on sets of nodes of which test results are kept, and most changes of nodes meanwhile
 _MOST_FITS: Final = 20_000
 
 
@@ -207,7 +207,8 @@ class ConsTres:
         changes = self._changes
         if changed:
             changes.append(changed)
-            if self.rows:  # the rows of a partition change with jobs on any node
+            # the rows of a partition change with jobs on any node
+            if self.rows or len(changes) >= _MOST_FITS:
                 self._fits.clear()
                 changes.clear()
         counts = () if asked.gres or not self.gpus.counted else self.gpus.of(usable)

@@ -472,7 +472,7 @@ class Controller:
     def _go_through_jobs(self, classic: ClassicFairshare, now: int) -> None:
         """Add the usage of running jobs and set the priorities of waiting jobs, in the order of their records.
 
-        So a user's factor does not include the usage of jobs that follow the first job that needs the factor.
+        A user's factor is computed at the first job that needs it, so it leaves out the usage of the jobs after it.
         """
         running = [job for _, _, job in self.running]
         added = 0
